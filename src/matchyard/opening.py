@@ -85,8 +85,10 @@ def open(
 
     Sizes, and the relations between arrays, are always checked. `verify` selects further checks:
 
-    * "auto" detects damage, with fast checksums of all files up to 128 MiB; of a larger index, it
-      checks the smallest files up to that size. For an index in an object store it means True.
+    * "auto" detects damage, with fast checksums: at opening if the files have up to 1 GiB, else in
+      blocks of 1 MiB before their first use, which is then what raises the StorageError. For an index
+      in an object store it means True.
+    * "lazy" checks blocks before their first use whatever the size.
     * True is for an index that somebody else made: it checks the SHA-256 of every file, and every
       value. Whatever its files contain, such an index can give wrong answers but do no other harm.
     * False compares no checksum.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,18 @@ def test_an_older_format_is_checked_whole(tmp_path: Path) -> None:
                 my.open(path, verify=verify)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["rarest-str", "auto-str", "lazy_dfa-int"])
+def test_a_golden_index_of_format_4_is_checked_block_by_block(tmp_path: Path, name: str) -> None:
+    path = copy(make.FOLDER / "format-4" / name, tmp_path / "an.index")
+    events, answers = make.answers_of(my.open(path).info()["engine"], name.rpartition("-")[0])
+    names = make.NUMBERS if name.endswith("int") else {key: key for key in make.NUMBERS}
+    want = [sorted(names[key] for key in keys) for keys in answers]
+    assert [sorted(keys) for keys in my.open(path, verify="lazy").match(events)] == want
+    damage(path, max(manifest_of(path)["files"], key=lambda entry: entry[1])[0], 300)
+    with pytest.raises(my.StorageError, match="is damaged"):
+        my.open(path, verify="lazy").match(events)
+
+
 def test_threads_share_what_is_checked(built: Path) -> None:
     index, found = my.open(built), []
     events = [pair(key) for key in range(0, N_ROWS, 501)]
@@ -167,6 +179,43 @@ def test_threads_share_what_is_checked(built: Path) -> None:
 
 
 # -------------------------------------------------------------------- every way to read
+
+VERBS: dict[str, Callable[[Any], Any]] = {
+    "items": lambda index: next(iter(index.items())),
+    "subscriptions": lambda index: index.subscriptions(7),
+    "explain": lambda index: index.explain(pair(7), 7),
+    "in": lambda index: 7 in index,
+    "save": lambda index: index.save(index._opened_at),
+    "consolidate": lambda index: index.add(["new"], 1).consolidate(),
+    "remove": lambda index: index.remove(7, set(pair(7))).consolidate(),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_that_look_at_all_subscriptions_check_all(saved: Path, verb: str) -> None:
+    damage(saved, "shards/0000/ids.npy", place_of(saved, far_apart(saved)[1]))
+    index = my.open(saved)
+    with pytest.raises(my.StorageError, match=r"ids\.npy is damaged: the XXH64 of block"):
+        VERBS[verb](index)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("keys.arrow", lambda index: index.match_one("a")),
+        ("keys.arrow", lambda index: index.match(["a", "b"])),
+        ("keys.arrow", lambda index: index.key_names()),
+        ("keys.slots.npy", lambda index: index.subscriptions("key 7")),
+        ("keys.slots.npy", lambda index: index.add("c", "key 7")),
+    ],
+)
+def test_names_of_keys_are_checked(tmp_path: Path, name: str, read: Callable[[Any], Any]) -> None:
+    path = tmp_path / "an.index"
+    my.TagIndex().add_many([["a"]] * 99, [f"key {n}" for n in range(99)]).save(path)
+    damage(path, name, (version_of(path) / name).stat().st_size // 2)
+    index = my.open(path)
+    with pytest.raises(my.StorageError, match=f"{name} is damaged: the XXH64 of block"):
+        read(index)
 
 
 @pytest.mark.parametrize("engine", my.ENGINES)

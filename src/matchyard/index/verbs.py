@@ -373,7 +373,8 @@ class Index(Contents):
             for one in restored
             if one.tables  # none if only shards of other segments were loaded
         )
-        index._state.start(Keys.load(saved.key_names, has_keys), segments)
+        keys = Keys.load(saved.key_names, has_keys, saved.unchecked.values())
+        index._state.start(keys, segments)
         index._origins.note(path, saved.manifest)
         index._applied = storage.applied_in(saved.manifest)
         return index
