@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from matchyard.errors import StorageError
-from matchyard.storage.files import sync_folder
+from matchyard.storage.content import sync_folder
 from matchyard.storage.records import FILE_HEAD_BYTES, Checks, Reader, boot_id, file_head
 
 _log = logging.getLogger("matchyard")
