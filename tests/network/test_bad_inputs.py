@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+import matchyard as my
+from matchyard.cli import app
 from matchyard.errors import StorageError, UsageError
+from matchyard.network.client import Client
 from matchyard.network.frames import LinkError, data_frame, read_data
+from matchyard.network.hierarchy import Hierarchy
 from matchyard.network.messages import LinkState, MessageKind, texts_to_bytes, update_to_bytes
 from matchyard.network.packet import Kind, Locator, Packet
 from matchyard.network.peers import Input, InputKind, Peer, Role
@@ -17,10 +25,60 @@ from matchyard.network.station import Station
 from matchyard.network.station_log import StationLog
 from matchyard.network.tables import TreeUpdate
 from matchyard.network.warm_up import warm_up
-from matchyard.routing import Rib, Update, Vocabulary
+from matchyard.routing import Rib, Update, Vocabulary, from_links
 from tests.network.test_station import ADA, SETTINGS, TAIL, line, news, wish
 
 BOB = Peer(Role.CLIENT, "bob/1")
+
+PAIR = from_links([(0, 1)], names=["oslo", "rome"])
+
+
+def in_hierarchy(tags: Any) -> None:
+    both = from_links([(0, 1)], names=["north", "south"])
+    Hierarchy(both, {"north": PAIR, "south": PAIR}).register(tags, at="north/oslo", key="ada")
+
+
+def by_client(tags: Any, withdraws: bool = False) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(1):  # nothing is sent: nobody listens there
+            client = Client("127.0.0.1:1", "ada")
+            await (client.withdraw if withdraws else client.register)({"jazz"}, tags)
+
+    asyncio.run(main())
+
+
+REGISTRATIONS: dict[str, Callable[[Any], object]] = {
+    "network": lambda tags: my.Network(PAIR).register(tags, at="oslo", key="ada"),
+    "many": lambda tags: my.Network(PAIR).register_many([{"jazz"}, tags], ["oslo"] * 2, ["ada"] * 2),
+    "withdrawal": lambda tags: my.Network(PAIR).withdraw(tags, at="oslo", key="ada"),
+    "hierarchy": in_hierarchy,
+    "client": by_client,
+    "client's withdrawal": lambda tags: by_client(tags, withdraws=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("register", REGISTRATIONS.values(), ids=REGISTRATIONS)
+def test_what_reads_like_a_predicate_is_no_registration(register: Callable[[Any], object]) -> None:
+    for word in ("<", "<=", ">", ">=", "=", "!=", "and", "or", "not", "in"):
+        with pytest.raises(UsageError, match=f"'price {word} 5' reads like a predicate.*'{word}'"):
+            register(f"price {word} 5")
+    with pytest.raises(UsageError, match="'price': 5} has names with values"):
+        register({"price": 5})
+
+
+def test_tags_may_be_words_of_predicates() -> None:
+    net = my.Network(PAIR)
+    net.register({"rock", "and", "roll"}, at="oslo", key="ada")
+    net.register("android price<5", at="oslo", key="bob")  # no word is one of a predicate
+    assert net.notify("rock and roll in oslo", at="rome").keys == ["ada"]
+    assert net.notify("price<5 android", at="rome").keys == ["bob"]
+    with pytest.raises(UsageError, match="has names with values"):
+        net.notify({"price": 5}, at="rome")
+
+
+def test_the_command_refuses_what_reads_like_a_predicate() -> None:
+    given = ["register", "price < 5", "--key", "ada", "--router", "127.0.0.1:1"]
+    assert "reads like a predicate" in str(CliRunner().invoke(app, given).exception)
 
 
 def message(peer: Peer, number: int, data: bytes) -> Input:

@@ -41,7 +41,7 @@ from matchyard.network.packet import Kind, Packet, PacketError
 from matchyard.network.peers import Role
 from matchyard.network.router import reply_to
 from matchyard.network.sessions import Session
-from matchyard.network.tables import checked_tags
+from matchyard.network.tables import checked_interest, checked_tags
 
 _MOST_FRAME = 64 << 20
 _FRAME = 256 << 10
@@ -186,14 +186,15 @@ class Client(_Caller):
 
     async def register(self, *descriptors: Iterable[str]) -> None:
         """Register for notifications and requests with these tags; return when they are on the router's disk."""
-        for tags in descriptors:
-            await self._put(MessageKind.REGISTER, texts_to_bytes(sorted(checked_tags(tags))))
-        await self.flush()
+        await self._change(MessageKind.REGISTER, descriptors)
 
     async def withdraw(self, *descriptors: Iterable[str]) -> None:
         """Withdraw registrations; return when the withdrawals are on the router's disk."""
-        for tags in descriptors:
-            await self._put(MessageKind.WITHDRAW, texts_to_bytes(sorted(checked_tags(tags))))
+        await self._change(MessageKind.WITHDRAW, descriptors)
+
+    async def _change(self, kind: MessageKind, descriptors: Iterable[Iterable[str]]) -> None:
+        for wanted in [checked_interest(tags) for tags in descriptors]:
+            await self._put(kind, texts_to_bytes(sorted(wanted)))
         await self.flush()
 
     async def notify(

@@ -22,7 +22,7 @@ from matchyard.network.packet import Packet
 from matchyard.network.plan import Part, Plan
 from matchyard.network.router import Router
 from matchyard.network.service import Flight, Service, checked_key
-from matchyard.network.tables import TreeUpdate, bytes_on_wire, checked_tags
+from matchyard.network.tables import TreeUpdate, bytes_on_wire, checked_interest, checked_tags
 from matchyard.network.trace import Trace, trace
 from matchyard.routing import Registrations, Topology, Update, Vocabulary, from_links
 from matchyard.routing.applications import Key
@@ -126,7 +126,7 @@ class Network(Service):
 
     def withdraw(self, tags: Any, at: object, key: Key) -> None:
         """Withdraw a registration; an unknown one is an error."""
-        router, wanted = self._living(at), checked_tags(tags)
+        router, wanted = self._living(at), checked_interest(tags)
         if wanted not in router.applications.of(key):
             raise UsageError(
                 f"{key!r} has not registered {_shown(wanted)} at {router.name}; expected one of "
@@ -140,7 +140,7 @@ class Network(Service):
         """Make many registrations at once; the tables are the same as after single ones."""
         by_node = defaultdict[str, list[tuple[Key, Any]]](list)
         for tags, node, key in zip(descriptors, at, keys, strict=True):
-            by_node[self._living(node).name].append((checked_key(key), checked_tags(tags)))
+            by_node[self._living(node).name].append((checked_key(key), checked_interest(tags)))
         for node, some in by_node.items():
             router = self._nodes[node]
             for key, tags in some:

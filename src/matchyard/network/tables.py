@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from matchyard.routing import Rib, Table, Update, Vocabulary
 from matchyard.routing.applications import Applications, Key, Tags
 from matchyard.routing.saved_ribs import MOST_INTERFACES
 
+_OF_PREDICATES = frozenset(["<", "<=", ">", ">=", "=", "!=", "and", "or", "not", "in"])  # words
 _HEAD_BYTES = 20  # of an update: kind, version, tree, numbers of descriptors
 
 
@@ -162,14 +163,14 @@ class RouterTables:
 
     def note(self, key: Key, descriptors: Iterable[Iterable[str]]) -> list[Tags]:
         """Add registrations of an application without updates; `change` must follow."""
-        wanted = [checked_tags(tags) for tags in descriptors]
+        wanted = [checked_interest(tags) for tags in descriptors]
         self.attach(key)
         self.applications.add(key, wanted)
         return wanted
 
     def strike(self, key: Key, descriptors: Iterable[Iterable[str]]) -> list[Tags]:
         """Remove registrations of an application without updates; `change` must follow. Return the removed ones."""
-        return self.applications.remove(key, [checked_tags(tags) for tags in descriptors])
+        return self.applications.remove(key, [checked_interest(tags) for tags in descriptors])
 
     def change(self, came: Iterable[Tags], gone: Iterable[Tags]) -> list[tuple[int, TreeUpdate]]:
         """Apply changes of local registrations to all trees of the newest version; return the updates."""
@@ -274,8 +275,24 @@ def bytes_on_wire(told: TreeUpdate) -> int:
     return n_bytes
 
 
+def checked_interest(tags: Iterable[str]) -> Tags:
+    """Check the tags of a registration. As text, they must not read like a predicate: its words would become tags."""
+    if isinstance(tags, str) and (words := [one for one in tags.split() if one in _OF_PREDICATES]):
+        raise UsageError(
+            f"{tags!r} reads like a predicate: it has the word {words[0]!r}; routers compare tags only. "
+            f"Expected tags, e.g. 'jazz live'; if {words[0]!r} is a tag, give a set, e.g. "
+            f"{{'jazz', {words[0]!r}}}"
+        )
+    return checked_tags(tags)
+
+
 def checked_tags(tags: Iterable[str]) -> Tags:
     """Check a set of tags; split text at spaces."""
+    if isinstance(tags, Mapping):
+        raise UsageError(
+            f"{tags!r} has names with values; routers compare tags only. Expected a set of tags, e.g. "
+            "{'jazz', 'live'}"
+        )
     words = tags.split() if isinstance(tags, str) else tags
     checked = frozenset(words)
     odd = [tag for tag in checked if not isinstance(tag, str)]
