@@ -146,7 +146,7 @@ def test_a_message_longer_than_a_router_takes_is_refused_in_words() -> None:
 
 
 def test_a_question_to_a_listener_that_says_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("matchyard.network.client.SECONDS_TO_PROVE", 0.2)
+    monkeypatch.setattr("matchyard.network.frames.SECONDS_TO_PROVE", 0.2)
 
     async def main() -> None:
         async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

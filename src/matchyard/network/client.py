@@ -19,22 +19,22 @@ from matchyard.network.addresses import parse_address
 from matchyard.network.fan_out import ALL, ONE, FanOut
 from matchyard.network.frames import (
     OLDEST,
-    SECONDS_TO_PROVE,
     FrameKind,
     Hello,
     LinkError,
     Secrets,
     ack_frame,
+    connect,
     data_frame,
     frame,
     greet,
-    keep_alive,
     read_ack,
     read_data,
     read_expected,
-    read_frame,
+    read_living,
     read_ready,
     ready_frame,
+    sending,
 )
 from matchyard.network.messages import MessageKind, texts_to_bytes
 from matchyard.network.packet import Kind, Packet, PacketError
@@ -48,7 +48,6 @@ _FRAME = 256 << 10
 _WINDOW = 4 << 20  # bytes of messages that the router has not accepted yet
 _PAUSE = 0.1  # seconds before it reconnects
 _ACKNOWLEDGE_EVERY = 0.25  # seconds
-_MOST_QUESTIONS = 64  # calls of `ask` that wait for an answer
 
 
 class _Caller:
@@ -104,18 +103,16 @@ class _Caller:
         self._has_news.set()
 
     async def _talk(self) -> None:
-        reader, writer = await asyncio.open_connection(*self._address)
-        keep_alive(writer)
+        reader, writer = await connect(*self._address)
         try:
-            async with asyncio.timeout(SECONDS_TO_PROVE):
-                await greet(reader, writer, Hello.of(self.role, self._name, ""), self._secrets)
-                writer.write(ready_frame(0, 0))
-                incarnation, _ = read_ready(await read_expected(reader, FrameKind.READY))
-                if self._incarnation not in (None, incarnation):
-                    self._begin_anew()  # the router has lost its state
-                self._incarnation = incarnation
-                writer.write(ready_frame(0, self._expected()))
-                _, expected = read_ready(await read_expected(reader, FrameKind.READY))
+            await greet(reader, writer, Hello.of(self.role, self._name, ""), self._secrets)
+            writer.write(ready_frame(0, 0))
+            incarnation, _ = read_ready(await read_expected(reader, FrameKind.READY))
+            if self._incarnation not in (None, incarnation):
+                self._begin_anew()  # the router has lost its state
+            self._incarnation = incarnation
+            writer.write(ready_frame(0, self._expected()))
+            _, expected = read_ready(await read_expected(reader, FrameKind.READY))
             self._writer = writer
             self._begin(expected)
             await self._work(reader, writer)
@@ -167,7 +164,7 @@ class Client(_Caller):
         self._session = Session(_WINDOW)
         self._sent = 0
         self._to_send = asyncio.Event()
-        self._answers: asyncio.Queue[Any] = asyncio.Queue()
+        self._asked: deque[asyncio.Future[Any]] = deque()  # in the order of the answers
 
     @property
     def n_accepted(self) -> int:
@@ -248,9 +245,9 @@ class Client(_Caller):
                 if self._failure is not None:
                     raise self._failure
                 await asyncio.sleep(0.01)
-            asked = self._answers
+            self._asked.append(asyncio.get_running_loop().create_future())
             self._writer.write(frame(FrameKind.QUERY, json.dumps(question).encode()))
-            reply: dict[str, Any] | None = await asked.get()
+            reply: dict[str, Any] | None = await self._asked[-1]
             if reply is None:  # the connection has ended: ask again
                 continue
             if "error" in reply:
@@ -270,9 +267,14 @@ class Client(_Caller):
 
     def _end(self) -> None:
         """Wake up all calls of `ask`, which then ask again."""
-        ended, self._answers = self._answers, asyncio.Queue()
-        for _ in range(_MOST_QUESTIONS):
-            ended.put_nowait(None)
+        while self._asked:
+            self._answer(None)
+
+    def _answer(self, reply: Any) -> None:
+        """Answer the oldest call of `ask`, unless it was cancelled."""
+        asked = self._asked.popleft()
+        if not asked.done():
+            asked.set_result(reply)
 
     def _begin(self, expected: int) -> None:
         self._session.acknowledge(expected)
@@ -281,15 +283,15 @@ class Client(_Caller):
         self._has_news.set()
 
     async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writing = asyncio.ensure_future(self._write(writer))
+        writing = sending(self._write(writer), writer)
         try:
             while True:
-                kind, content = await read_frame(reader, _MOST_FRAME)
+                kind, content = await read_living(reader, _MOST_FRAME)
                 if kind is FrameKind.ACK:
                     self._session.acknowledge(read_ack(content)[0])
                     self._has_news.set()
-                elif kind is FrameKind.ANSWER:
-                    self._answers.put_nowait(json.loads(content))
+                elif kind is FrameKind.ANSWER and self._asked:
+                    self._answer(json.loads(content))
                 elif kind is FrameKind.REFUSAL:
                     raise LinkError(content.decode(errors="replace"))
         finally:
@@ -372,7 +374,7 @@ class Tail(_Caller):
 
     async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            kind, content = await read_frame(reader, _MOST_FRAME)
+            kind, content = await read_living(reader, _MOST_FRAME)
             if kind is FrameKind.REFUSAL:
                 raise LinkError(content.decode(errors="replace"))
             if kind is not FrameKind.DATA:

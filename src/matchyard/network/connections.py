@@ -7,12 +7,18 @@ import contextlib
 import math
 from itertools import islice
 
-from matchyard.network.frames import FrameKind, LinkError, ack_frame, data_frame, frame
+from matchyard.network.frames import (
+    SECONDS_OF_SILENCE,
+    FrameKind,
+    LinkError,
+    ack_frame,
+    data_frame,
+    frame,
+)
 from matchyard.network.peers import Peer, Role
 from matchyard.network.sessions import Session
 
 FRAME_BYTES = 256 << 10  # messages per frame
-SECONDS_OF_SILENCE = 20.0  # after which a neighbour counts as gone
 _SHARE_ON_THE_WAY = 16  # one part in 16 of a session's room may be unacknowledged
 PATIENCE = 2.0  # seconds without progress after which a peer stops holding up others
 
@@ -38,8 +44,8 @@ class Connection:
     ) -> None:
         """`is_caller` is True if this end opened the connection."""
         self.peer, self.writer, self.session = peer, writer, session
-        self.sent = sent  # the sequence number of the next message to send
-        kept = islice(session.kept, sent - session.first)
+        self.sent = max(sent, session.first)  # the sequence number of the next message to send
+        kept = islice(session.kept, self.sent - session.first)
         self.n_bytes_sent = self._n_bytes_before = session.n_bytes_gone + sum(map(len, kept))
         self.acknowledged = session.expected
         self.is_caller = is_caller
@@ -51,7 +57,10 @@ class Connection:
         """The next messages for one frame; none while too many bytes are unacknowledged."""
         position = self.sent - self.session.first
         messages, n_bytes = list[bytes](), 0
-        if position < 0 or self._n_bytes_on_the_way() > self.session.room // _SHARE_ON_THE_WAY:
+        if position < 0:  # the peer has got more over an earlier connection
+            position, self.sent = 0, self.session.first
+            self.n_bytes_sent = self.session.n_bytes_gone
+        if self._n_bytes_on_the_way() > self.session.room // _SHARE_ON_THE_WAY:
             return messages
         for message in islice(self.session.kept, position, None):
             if messages and n_bytes + len(message) > FRAME_BYTES:

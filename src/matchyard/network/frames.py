@@ -23,25 +23,28 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import math
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from enum import IntEnum
 from secrets import token_bytes
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matchyard.errors import MatchyardError
 from matchyard.network.messages import texts_from, texts_to_bytes
 from matchyard.network.packet import PacketError, Reader
 from matchyard.network.peers import Role
 
+_log = logging.getLogger("matchyard")
 FORM = 1
 MAGIC = b"matchyrd"
 OLDEST = (1 << 64) - 1
 MOST_BEFORE_PROOF = 4096  # bytes of a frame before the proof
-SECONDS_TO_PROVE = 10.0
+SECONDS_TO_PROVE = 10.0  # for each frame before the proof
+SECONDS_OF_SILENCE = 20.0  # after which a peer that sends signs of life counts as gone
 _MOST_MESSAGES = 1 << 62
 _HEAD, _NUMBER, _LENGTH = struct.Struct(">IB"), struct.Struct(">Q"), struct.Struct(">I")
 _HELLO = struct.Struct(">8sBB16s")
@@ -72,6 +75,33 @@ def frame(kind: FrameKind, content: bytes = b"") -> bytes:
     return _HEAD.pack(len(content) + 1, kind) + content
 
 
+async def connect(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection to a listener."""
+    async with asyncio.timeout(SECONDS_TO_PROVE):
+        reader, writer = await asyncio.open_connection(host, port)
+    # Without a listener, the system may choose the same port for this end. Both ends are then this socket, and the
+    # listener that is about to restart would find its port in use.
+    if writer.get_extra_info("sockname") == writer.get_extra_info("peername"):
+        writer.close()
+        raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
+    keep_alive(writer)
+    return reader, writer
+
+
+def sending(work: Coroutine[Any, Any, None], writer: asyncio.StreamWriter) -> asyncio.Task[None]:
+    """Start to send. The connection closes at the end, so that its reader ends, too."""
+
+    def end(task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None and not isinstance(failure, OSError):
+            _log.warning("a connection closes: %r", failure)
+        writer.close()
+
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(end)
+    return task
+
+
 def keep_alive(writer: asyncio.StreamWriter) -> None:
     """Let the system detect that the other end has vanished."""
     connected = writer.get_extra_info("socket")
@@ -91,11 +121,21 @@ async def read_frame(reader: asyncio.StreamReader, most: int) -> tuple[FrameKind
         raise LinkError(f"a frame of kind {kind}; expected 1 to {len(FrameKind)}") from None
 
 
-async def read_expected(
-    reader: asyncio.StreamReader, wanted: FrameKind, most: int = MOST_BEFORE_PROOF
-) -> bytes:
-    """Read a frame of the wanted kind and return its content; raise a refusal."""
-    kind, content = await read_frame(reader, most)
+async def read_living(reader: asyncio.StreamReader, most: int) -> tuple[FrameKind, bytes]:
+    """Read the next frame of a peer that sends signs of life; raise TimeoutError if it is silent for too long."""
+    async with asyncio.timeout(SECONDS_OF_SILENCE):
+        return await read_frame(reader, most)
+
+
+async def read_expected(reader: asyncio.StreamReader, wanted: FrameKind) -> bytes:
+    """Read a frame of the wanted kind and return its content; raise a refusal.
+
+    Each frame has time of its own: a busy router answers one frame between two batches. Before it is ready, it
+    processes a batch.
+    """
+    seconds = SECONDS_OF_SILENCE if wanted is FrameKind.READY else SECONDS_TO_PROVE
+    async with asyncio.timeout(seconds):
+        kind, content = await read_frame(reader, MOST_BEFORE_PROOF)
     if kind is FrameKind.REFUSAL:
         raise LinkError(f"refused: {content.decode(errors='replace')}")
     if kind is not wanted:

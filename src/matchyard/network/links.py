@@ -30,17 +30,16 @@ from matchyard.network.addresses import is_loopback, parse_address
 from matchyard.network.connections import (
     FRAME_BYTES,
     PATIENCE,
-    SECONDS_OF_SILENCE,
     AlreadyConnected,
     Connection,
 )
 from matchyard.network.frames import (
     OLDEST,
-    SECONDS_TO_PROVE,
     FrameKind,
     Hello,
     LinkError,
     Secrets,
+    connect,
     frame,
     greet,
     keep_alive,
@@ -48,8 +47,10 @@ from matchyard.network.frames import (
     read_data,
     read_expected,
     read_frame,
+    read_living,
     read_ready,
     ready_frame,
+    sending,
     welcome,
 )
 from matchyard.network.input_queue import MOST_WAITING, InputQueue
@@ -225,7 +226,7 @@ class RouterServer:
         while True:
             if peer is None or peer not in self.connections:
                 try:
-                    reader, writer = await asyncio.open_connection(host, port)
+                    reader, writer = await connect(host, port)
                     async with self._connection(reader, writer, is_caller=True) as connection:
                         pause, peer = _FIRST_PAUSE, connection.peer
                         await self._read(reader, connection)
@@ -240,6 +241,7 @@ class RouterServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve an incoming connection."""
+        keep_alive(writer)
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -263,13 +265,11 @@ class RouterServer:
     ) -> AsyncIterator[Connection]:
         """Perform the handshake, then send the session of the peer until the context ends."""
         connection, writing = None, None
-        keep_alive(writer)
         try:
-            async with asyncio.timeout(SECONDS_TO_PROVE):
-                connection = await self._opened(reader, writer, is_caller)
+            connection = await self._opened(reader, writer, is_caller)
             peer = connection.peer
             _log.info("router %s: %s %s connected", self.name, peer.role.name.lower(), peer.name)
-            writing = asyncio.ensure_future(connection.send())
+            writing = sending(connection.send(), writer)
             yield connection
         except MatchyardError as error:
             with contextlib.suppress(OSError):
@@ -342,9 +342,9 @@ class RouterServer:
         peer = connection.peer
         is_router = peer.role is Role.ROUTER
         most = self._most_of_router if is_router else self._most_of_client
+        read = read_living if is_router else read_frame
         while True:
-            async with asyncio.timeout(SECONDS_OF_SILENCE if is_router else None):
-                kind, content = await read_frame(reader, most)
+            kind, content = await read(reader, most)
             if self.connections.get(peer) is not connection:
                 return
             if kind is FrameKind.DATA:
@@ -376,6 +376,8 @@ class RouterServer:
                     f"a message of {longest} bytes; expected at most {self._settings.message_bytes}"
                 )
             await self._is_free.wait()
+            if self.connections.get(peer) is not connection:
+                return
         await self._queue.submit(
             [
                 Input(peer, InputKind.MESSAGE, first + position, message)
