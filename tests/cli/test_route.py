@@ -45,16 +45,25 @@ def test_every_command_is_documented() -> None:
 def test_commands_about_trees_print_a_table_or_objects(command: str, network: Path) -> None:
     as_table = run(command, network, "--count", 3)
     assert as_table.exit_code == 0, as_table.exception
-    assert "9 nodes, 12 links" in as_table.output
+    assert "9 nodes, 12 links; different trees: 2 of 3" in as_table.output
     found = rows(run(command, network, "--count", 3, "--json").output)
     assert len(found) == 3
-    header = next(line for line in as_table.output.splitlines() if "tree" in line)
+    header = next(line for line in as_table.output.splitlines()[1:] if "tree" in line)
     assert all(name in header for name in found[0])
 
 
 def test_trees_are_those_of_the_rule(network: Path) -> None:
     assert [row["root"] for row in rows(run("trees", network, "--json", "--rule", "H3", "--count", 3).output)] == ["0", "1", "2"]  # fmt: skip
     assert rows(run("trees", network, "--json", "--count", 1).output)[0]["root"] == "4"
+
+
+def test_equal_trees_are_named(tmp_path: Path) -> None:
+    ring = tmp_path / "ring.txt"
+    ring.write_text("".join(f"{node} {(node + 1) % 6}\n" for node in range(6)))
+    done = run("trees", ring, "--count", 8)
+    assert "6 nodes, 6 links; different trees: 4 of 8" in done.output
+    found = rows(run("trees", ring, "--count", 8, "--json").output)
+    assert [row["equal to tree"] for row in found] == [0, 1, 2, 3, 1, 3, 1, 3]
 
 
 def test_trees_are_written_for_other_programs(network: Path, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_both_ways_say_the_same(network: Path, descriptors: str) -> None:
     by_subtree, by_hops = found(*given), found(*given, "--by", "hops")
     assert by_subtree == by_hops
     assert by_subtree["notifications"] == 300
+    assert (by_subtree["trees"], by_subtree["different_trees"]) == (2, 2)
     assert by_subtree["deliveries"] >= by_subtree["wanted"] > 200
     assert ("false_forwards" in by_subtree) == (descriptors == "bloom")
     if descriptors == "tags":

@@ -76,6 +76,18 @@ def test_tables_are_those_of_the_definition(registrations, at, data) -> None:
             assert rib.covers(rib.wanted(one, interface), one, interface).all()
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(FILTERS, st.integers(0, 5)), max_size=12), st.integers(0, 5))
+def test_equal_trees_have_equal_entries(registrations: list, at: int) -> None:
+    ring = from_links([(node, (node + 1) % 6) for node in range(6)])
+    trees = grow(ring, "LC", 8)  # 4 of them are different
+    filters, nodes = [one for one, _ in registrations], [node for _, node in registrations]
+    table = Registrations(filters, np.array(nodes, int)).table(ring, trees, at)
+    assert (content(table), table.n_trees) == (plain_table(ring, trees, registrations, at), 8)
+    falls = np.flatnonzero(np.diff(table.entries) < 0) + 1
+    assert set(falls) <= set(table.start)  # entries rise within a filter
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_updates_through_a_network_lead_to_the_same_tables(data: st.DataObject) -> None:

@@ -16,7 +16,7 @@ from matchyard.routing import centres
 from matchyard.routing.formats import topology
 from matchyard.routing.models import generate
 from matchyard.routing.topology import Topology, from_links, largest_component
-from matchyard.routing.trees import Tree, grow, links_of, shortest_paths
+from matchyard.routing.trees import Tree, first_equal, grow, links_of, shortest_paths
 
 DATA = Path(os.environ.get("MATCHYARD_DATA", "")) / "topology"
 
@@ -164,6 +164,17 @@ def test_roots_follow_their_rule() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], reason: str) -> None:
     with pytest.raises(my.UsageError, match=reason):
         grow(generate("grid", 9), **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("n_nodes", "n_different"), [(5, 1), (6, 4), (9, 1), (10, 6)])
+def test_equal_trees_are_one_object(n_nodes: int, n_different: int) -> None:
+    ring = from_links([(node, (node + 1) % n_nodes) for node in range(n_nodes)])
+    trees = grow(ring, "LC", 8)
+    assert len({tree.parent.tobytes() for tree in trees}) == n_different
+    assert len({id(tree) for tree in trees}) == n_different
+    first = first_equal(trees)
+    assert all(trees[number] is tree for number, tree in zip(first, trees, strict=True))
+    assert all(number == first[number] for number in first)
 
 
 def test_networks_that_are_not_connected_are_refused() -> None:

@@ -53,14 +53,18 @@ def read_trees(
     network: Path, rule: str, count: int | None, seed: int
 ) -> tuple[Topology, list[Tree]]:
     """Read a network from a file, and grow spanning trees."""
-    from matchyard.routing import grow, topology
+    from matchyard.routing import first_equal, grow, topology
 
     progress(f"reading {network}")
     graph = topology(network)
     progress(f"growing trees by rule {rule}")
     trees = grow(graph, rule, count or (None if rule == "H3" else min(8, graph.n_nodes)), seed)
     clear()
-    summary(f"{network.name}: {graph.n_nodes:,} nodes, {graph.n_links:,} links")
+    n_different = len(set(first_equal(trees)))
+    summary(
+        f"{network.name}: {graph.n_nodes:,} nodes, {graph.n_links:,} links; "
+        f"different trees: {n_different:,} of {len(trees):,}"
+    )
     return graph, trees
 
 
@@ -122,6 +126,8 @@ def trees(
     as_json: AsJson = False,
 ) -> None:
     """Grow spanning trees of a network, and print their roots and depths."""
+    from matchyard.routing import first_equal
+
     graph, grown = read_trees(network, rule, count, seed)
     if output is not None:
         _write(graph, grown, output)
@@ -138,8 +144,9 @@ def trees(
                 "links of root": int(graph.degrees[tree.root]),
                 "depth": int(tree.depth.max()),
                 "mean depth": float(tree.depth.mean()),
+                "equal to tree": first,
             }
-            for number, tree in enumerate(grown)
+            for number, (tree, first) in enumerate(zip(grown, first_equal(grown), strict=True))
         ],
         as_json,
     )

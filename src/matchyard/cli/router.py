@@ -236,7 +236,11 @@ def status(
     if as_json:
         print(json.dumps(facts))
         return
-    say(f"router {facts['name']}: {facts['routers']} routers on the map, {facts['trees']} trees")
+    n_different = facts.get("different_trees", "?")  # an earlier release does not say it
+    say(
+        f"router {facts['name']}: {facts['routers']} routers on the map; different trees: "
+        f"{n_different} of {facts['trees']}"
+    )
     for name, link in facts["neighbours"].items():
         is_up = "connected" if link["is_connected"] else "away"
         say(f"  neighbour {name}: {is_up}, {link['waiting']:,} messages waiting")

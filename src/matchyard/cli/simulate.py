@@ -111,6 +111,7 @@ def simulate(
     """
     from matchyard.network import draw_notifications
     from matchyard.network.collectors import summary as in_short
+    from matchyard.routing import first_equal
 
     _check(by, _WAYS, "--by")
     _check(descriptors, _DESCRIPTORS, "--descriptors")
@@ -141,7 +142,9 @@ def simulate(
         draw_run(run, plot)
         summary(f"drew {plot}")
     if as_json:
-        print_object(row | {"tables": sizes.to_pylist()})
+        n_trees, n_different = len(setting.trees), len(set(first_equal(setting.trees)))
+        row |= {"trees": n_trees, "different_trees": n_different, "tables": sizes.to_pylist()}
+        print_object(row)
         return
     _print_run(row, sizes.to_pylist())
 

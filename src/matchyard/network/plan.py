@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
 from matchyard.network.packet import Locator, PacketError
-from matchyard.routing import Labels, Topology, Tree, grow, label, next_hop
+from matchyard.routing import Labels, Topology, Tree, first_equal, grow, label, next_hop
 from matchyard.routing.whole_numbers import whole_number
 
 
@@ -68,12 +68,27 @@ class Plan:
             most = topology.n_nodes if rule in ("L", "H3", "degree") else trees
             trees = grow(topology, rule, min(trees, most), seed)
         self.topology, self.trees = topology, list(trees)
-        self.labels = [label(topology, tree, number) for number, tree in enumerate(self.trees)]
+        self.first_equal = first_equal(self.trees)
+        self.labels = list[Labels]()
+        for number, (tree, first) in enumerate(zip(self.trees, self.first_equal, strict=True)):
+            # A packet names its tree, so that equal trees keep their numbers and labels.
+            is_new = first == number
+            self.labels.append(
+                label(topology, tree, number) if is_new else self.labels[first].of_tree(number)
+            )
         self.salt = salt
         self.version = _version(topology, self.trees, salt)
 
     def __repr__(self) -> str:
-        return f"<Plan {self.version:016x}: {len(self.trees)} trees of {self.topology!r}>"
+        return (
+            f"<Plan {self.version:016x}: {len(self.trees)} trees of {self.topology!r}; "
+            f"{self.n_different} are different>"
+        )
+
+    @property
+    def n_different(self) -> int:
+        """The number of different trees."""
+        return len(set(self.first_equal))
 
     def checked_tree(self, tree: int) -> int:
         """Check the number of a tree and return it."""
@@ -99,7 +114,11 @@ class Plan:
         """For each tree, True for the elements of `Topology.neighbours` whose links are on it."""
         near = self.topology.neighbours
         nodes = np.repeat(np.arange(self.topology.n_nodes), self.topology.degrees)
-        return [(tree.parent[near] == nodes) | (tree.parent[nodes] == near) for tree in self.trees]
+        are_on = {
+            first: (tree.parent[near] == nodes) | (tree.parent[nodes] == near)
+            for first, tree in zip(self.first_equal, self.trees, strict=True)
+        }
+        return [are_on[first] for first in self.first_equal]
 
 
 def _version(topology: Topology, trees: Sequence[Tree], salt: str) -> int:

@@ -58,6 +58,7 @@ def status(station: Station, connected: Sequence[str]) -> dict[str, Any]:
         "version": f"{router.plane.part.version:016x}",
         "routers": len(router.plane.part.labels[0].labels),
         "trees": len(router.plane.part.links),
+        "different_trees": station.plans[router.plane.part.version].n_different,
         "neighbours": links,
         "registrations": len(router.applications),
         "filters": memory.filters,

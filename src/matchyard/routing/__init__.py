@@ -51,13 +51,13 @@ from matchyard.routing.registrations import (
 from matchyard.routing.rib import Memory, Rib, Update
 from matchyard.routing.rounds import build as build_by_messages
 from matchyard.routing.topology import Topology, from_links, largest_component
-from matchyard.routing.trees import RULES, Tree, check_tree, grow, shortest_paths
+from matchyard.routing.trees import RULES, Tree, check_tree, first_equal, grow, shortest_paths
 
 __all__ = [
     "COUNTS", "LANES", "PLACEMENTS", "RULES", "Descriptors", "Distribution", "Fib", "Interest",
     "Labels", "Memory", "Registrations", "Rib", "Sizes", "Table", "Topology", "Tree", "Update",
     "Vocabulary", "applications", "build_by_messages", "check_counts", "check_tree", "congestion",
-    "descriptors", "distribution", "from_links", "generate", "grow", "label", "label_bytes",
+    "descriptors", "distribution", "first_equal", "from_links", "generate", "grow", "label", "label_bytes",
     "largest_component", "links_at", "lookups", "merge", "next_hop", "place", "register_workload",
     "registrations", "rib", "saved_ribs", "shortest_paths", "size_row", "sizes_table", "stretch",
     "stretch_from", "table_by_parts", "topology", "whole_numbers",

@@ -58,6 +58,15 @@ class Labels(NamedTuple):
         has_room = self.n_bits <= _TAG_AT
         return (_TAG_AT, self.tree & _TAG_MASK) if has_room else (self.n_bits, 0)
 
+    def of_tree(self, number: int) -> Labels:
+        """The labels of an equal tree with another number."""
+        other = self._replace(tree=number)
+        above, tag = other.form
+        if above < _MOST_BITS:
+            own = self.labels & np.uint64((1 << above) - 1)
+            other = other._replace(labels=own | np.uint64(tag << above))
+        return other
+
     def bits(self) -> NDArray[np.int64]:
         """The length of each label in bits: its number, its ranks and their ends."""
         mask = self.labels & np.uint64((1 << self.n_rank_bits) - 1)
@@ -99,11 +108,7 @@ def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
     width = np.uint64(n_rank_bits)
     packed = (numbers.astype(np.uint64) << width | ranks.astype(np.uint64)) << width
     packed |= ends.astype(np.uint64)
-    labels = Labels(packed, ups, downs, ports, n_rank_bits, n_bits, number)
-    above, tag = labels.form
-    if above < _MOST_BITS:
-        packed |= np.uint64(tag << above)
-    return labels
+    return Labels(packed, ups, downs, ports, n_rank_bits, n_bits, 0).of_tree(number)
 
 
 def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:

@@ -31,7 +31,7 @@ from matchyard.routing.placement import place
 from matchyard.routing.rib import Memory, Rib, memory
 from matchyard.routing.saved_ribs import MOST_INTERFACES, MOST_TREES
 from matchyard.routing.topology import Topology
-from matchyard.routing.trees import Tree, check_tree
+from matchyard.routing.trees import Tree, check_tree, first_equal
 from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
 PART = 1 << 25  # registrations that are processed together
@@ -169,16 +169,18 @@ class Registrations:
                 f"a registration at node {self.last_node} of {topology.n_nodes}; expected a node of "
                 "this network"
             )
+        if len(trees) > MOST_TREES:
+            raise UsageError(f"{len(trees)} trees; expected at most {MOST_TREES}")
+        first = first_equal(trees)
+        different = [trees[number] for number in sorted(set(first))]
         for node in nodes:
-            yield self._table_at(topology, trees, topology.checked_node(node))
+            table = self._table_at(topology, different, topology.checked_node(node))
+            yield table if len(different) == len(trees) else _with_equal_trees(table, first)
 
     def _table_at(self, topology: Topology, trees: Sequence[Tree], at: int) -> Table:
         near = topology.neighbours[topology.start[at] : topology.start[at + 1]]
-        if len(trees) > MOST_TREES or len(near) >= MOST_INTERFACES:
-            raise UsageError(
-                f"{len(trees)} trees, {len(near)} links; expected at most {MOST_TREES} trees and fewer than "
-                f"{MOST_INTERFACES} links"
-            )
+        if len(near) >= MOST_INTERFACES:
+            raise UsageError(f"{len(near)} links; expected fewer than {MOST_INTERFACES}")
         interface_to = np.zeros(topology.n_nodes, np.int32)
         interface_to[near] = np.arange(1, len(near) + 1)
         ways = [directions(tree.parent, tree.order, at, interface_to) for tree in trees]
@@ -196,6 +198,20 @@ def _table(
     counts = np.diff(start)
     kept = np.flatnonzero(counts)
     return Table(sets.take(kept), ragged(counts[kept]), entries, n_trees)
+
+
+def _with_equal_trees(table: Table, first: Sequence[int]) -> Table:
+    """The table of all trees, from that of the different ones; `first` is of `first_equal`."""
+    different = sorted(set(first))
+    equal = [[tree for tree, one in enumerate(first) if one == number] for number in different]
+    equal_start = ragged(np.array([len(some) for some in equal]))
+    start, trees = take_rows(equal_start, np.concatenate(equal), table.entries >> INTERFACE_BITS)
+    counts = np.diff(start)
+    interfaces = np.repeat(table.entries & (MOST_INTERFACES - 1), counts)
+    rows = np.repeat(np.repeat(np.arange(table.n_filters), np.diff(table.start)), counts)
+    entries = (trees << INTERFACE_BITS | interfaces).astype(np.int32)
+    entries = entries[np.lexsort((entries, rows))]
+    return Table(table.descriptors, start[table.start], entries, len(first))
 
 
 def merge(tables: Sequence[Table]) -> Table:
