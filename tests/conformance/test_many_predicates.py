@@ -34,7 +34,8 @@ def draw_test(draw: random.Random) -> Any:
     if kind < 0.6:
         op = draw.choice(["=", "<", "<=", ">", ">=", "!=", "between", "between"])
         low, high = sorted(draw.sample(NUMBERS, 2))
-        return make_test(op, (low, draw.random() < 0.5, high, False) if op == "between" else low)
+        is_open = draw.random() < 0.5 and low < high  # numbers occur twice
+        return make_test(op, (low, is_open, high, False) if op == "between" else low)
     if kind < 0.9:
         op = draw.choice(["=", "!=", "<", ">=", "prefix", "suffix", "contains", "ignore-case"])
         return make_test(op, draw.choice(STRINGS))
