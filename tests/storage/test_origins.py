@@ -16,6 +16,7 @@ from matchyard import shards
 from matchyard.routing import Rib, Update
 from matchyard.storage import versions
 from matchyard.storage.file_places import is_remote, one_name
+from matchyard.storage.origins import Origins
 
 WOULD_LOSE = "another writer has published since it was opened or saved here"
 
@@ -33,6 +34,17 @@ def test_the_second_of_two_that_opened_one_version_is_told(path, live):
     assert sorted(my.open(path).match_one("jazz")) == ["b", "x"]
     with pytest.raises(my.ConflictError):
         first.save(path)
+
+
+def test_without_the_check_the_first_one_is_lost(tmp_path, monkeypatch):
+    """The attack works: what is above would be seen."""
+    path = tmp_path / "a.index"
+    my.TagIndex().add("jazz", "x").save(path)
+    first, second = my.open(path), my.open(path)
+    first.add("jazz", "a").save(path)
+    monkeypatch.setattr(Origins, "check", lambda *_: None)
+    second.add("jazz", "b").save(path)
+    assert sorted(my.open(path).match_one("jazz")) == ["b", "x"]
 
 
 def test_an_index_has_opened_what_it_wrote(path):
