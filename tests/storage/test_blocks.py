@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -185,7 +186,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "subscriptions": lambda index: index.subscriptions(7),
     "explain": lambda index: index.explain(pair(7), 7),
     "in": lambda index: 7 in index,
-    "save": lambda index: index.save(index._opened_at),
+    "save": lambda index: index.save(f"{tempfile.mkdtemp()}/other.index"),
     "consolidate": lambda index: index.add(["new"], 1).consolidate(),
     "remove": lambda index: index.remove(7, set(pair(7))).consolidate(),
 }

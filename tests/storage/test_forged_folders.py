@@ -157,4 +157,4 @@ def test_names_of_twigs_that_are_none_are_refused(tmp_path: Path) -> None:
         write_file(path, "vocabulary/names.arrow", file.read_bytes().replace(b"ab", name + b"b"))
         with pytest.raises(my.StorageError):
             my.open(path, verify=True)
-    assert storage.FORMAT == 3
+    assert storage.FORMAT == 4

@@ -140,7 +140,7 @@ def test_addresses_that_lead_nowhere_are_named(address):
 
 def test_a_path_may_be_written_as_an_address(tmp_path):
     my.TagIndex().add("jazz", 1).save(f"file://{tmp_path}/a.index")
-    assert json.loads((tmp_path / "a.index/versions/0001/manifest.json").read_text())["format"] == 3
+    assert json.loads((tmp_path / "a.index/versions/0001/manifest.json").read_text())["format"] == 4
     assert Path(file_places.local_path(f"file://{tmp_path}")) == tmp_path
 
 

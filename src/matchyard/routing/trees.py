@@ -46,8 +46,8 @@ def grow(
 ) -> list[Tree]:
     """Grow trees of shortest paths by a rule: "L", "LC", "H3", "degree", or a function that names roots.
 
-    Trees may be equal: on a small network, "LC" finds the same one again (see `first_equal`). Equal trees are one
-    object. Each link of a tree weighs `increment` more for the next trees: by default 1 for "LC", 0 for other
+    Trees may be equal: on a small network, "LC" finds the same one again (see `first_equal`). Trees with the same order of
+    nodes, too, are one object. Each link of a tree weighs `increment` more for the next trees: by default 1 for "LC", 0 for other
     rules. Of several equally near parents, a node takes the one with the least number, or a random
     one with `ties="random"`.
 
@@ -70,11 +70,12 @@ def grow(
     random = np.random.default_rng(seed)
     weighted = replace(topology, weights=topology.weights.copy())
     trees: list[Tree] = []
-    known: dict[bytes, Tree] = {}
+    known: dict[tuple[bytes, bytes], Tree] = {}
     for _ in range(n_trees):
         root = choose(weighted, trees, random)
         tree = shortest_paths(weighted, root, random if ties == "random" else None)
-        trees.append(known.setdefault(tree.parent.tobytes(), tree))
+        as_it_is = tree.parent.tobytes(), tree.order.tobytes()  # weights change the order of nodes
+        trees.append(known.setdefault(as_it_is, tree))
         weighted.weights[links_of(weighted, tree)] += added
     return trees
 
@@ -84,7 +85,7 @@ def first_equal(trees: Sequence[Tree]) -> list[int]:
 
     >>> from matchyard.routing.topology import from_links
     >>> first_equal(grow(from_links([(0, 1), (1, 2), (2, 3), (3, 0)]), "LC", 4))
-    [0, 1, 1, 0]
+    [0, 1, 2, 1]
     """
     first: dict[bytes, int] = {}
     return [first.setdefault(tree.parent.tobytes(), number) for number, tree in enumerate(trees)]
