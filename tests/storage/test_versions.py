@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -39,3 +40,14 @@ def test_a_first_version_that_fails_leaves_nothing(tmp_path):
     assert not path.exists()
     with pytest.raises(my.UsageError, match="is no index"):
         shards.retain(path, versions=3)
+
+
+def test_an_interrupt_while_a_folder_is_removed_stays_an_interrupt(tmp_path, monkeypatch):
+    def remove(*_, **__):  # as `shutil.rmtree` does if Ctrl-C comes after it has closed a folder
+        try:
+            raise KeyboardInterrupt
+        finally:
+            os.close(1 << 20)
+
+    with pytest.raises(KeyboardInterrupt), versions.new_version(tmp_path / "a.index"):
+        monkeypatch.setattr(versions.shutil, "rmtree", remove)

@@ -191,6 +191,9 @@ class _NewVersion:
         except StorageError:
             raise
         except OSError as failure:
+            # Ctrl-C stays Ctrl-C: after one, `shutil.rmtree` may close a file twice, which is this error.
+            if isinstance(failure.__context__, KeyboardInterrupt):
+                raise failure.__context__ from None
             error = failure
         if isinstance(error, OSError) and not isinstance(error, StorageError):
             raise self._told(error) from None
