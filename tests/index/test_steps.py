@@ -68,7 +68,6 @@ def test_where_tables_take_turns_a_step_is_larger(
 def test_on_the_cpu_work_does_not_depend_on_what_came_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(segment, "_LEAST_ON_CARD", 2)
     monkeypatch.setattr(segment, "_MOST_KEYS", 100)
     index = my.PredicateIndex("tiles").add_many([f"x > {i}" for i in range(50)], range(50))
     events = [{"x": i % 70} for i in range(3000)]
